@@ -10,12 +10,16 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import aclosing
 from typing import Protocol
 
+import structlog
+
 from adapters.models import names
 from adapters.models.settings import ModelSettings
 from runtime.domain.errors import InvalidInput, ModelRejected
 from runtime.domain.optional_libraries import without
 from runtime.domain.routes import Generation
 from runtime.ports.model import Model, ModelRequest, ModelResponse, TextChunk
+
+log = structlog.get_logger(__name__)
 
 
 class Connected(Protocol):
@@ -125,6 +129,54 @@ class LazyModel:
             return self._loaded
 
 
+class OfflineUntilFound:
+    """The model that needs no provider, until one is there that the operator need not name: an
+    Ollama on this machine that starts after the gateway (MDL-7)."""
+
+    name = names.OFFLINE
+
+    def __init__(self, settings: ModelSettings, *, load: Load, find: Find) -> None:
+        # Lazy: the rules behind its sentences are for those who have no other model.
+        from adapters.models.offline import OfflineModel
+
+        self._settings = settings
+        self._load = load
+        self._find = find
+        self._model: OfflineModel | LazyModel = OfflineModel()
+
+    @property
+    def context_tokens(self) -> int | None:
+        """As `Model.context_tokens`."""
+        return self._model.context_tokens
+
+    async def respond(
+        self, request: ModelRequest
+    ) -> AsyncGenerator[TextChunk | ModelResponse, None]:
+        """As `Model.respond`; it looks for a model before each answer until there is one."""
+        if not isinstance(self._model, LazyModel):
+            await self._look()
+        async with aclosing(self._model.respond(request)) as stream:
+            async for item in stream:
+                yield item
+
+    async def unfit(self, generation: Generation) -> Mapping[str, str]:
+        """As `Model.unfit`."""
+        return await self._model.unfit(generation)
+
+    async def close(self) -> None:
+        """Give back the connections to what was found."""
+        if isinstance(self._model, LazyModel):
+            await self._model.close()
+
+    async def _look(self) -> None:
+        settings = await self._find(self._settings)
+        target = names.choose(settings)
+        if target == names.OFFLINE or isinstance(self._model, LazyModel):
+            return
+        log.info("model_found", model=target)
+        self._model = LazyModel(target, settings, load=self._load, find=self._find)
+
+
 class Catalog:
     """`Models` over the operator's settings.
 
@@ -140,7 +192,7 @@ class Catalog:
         self._load = load
         self._find = find if settings.default is None else None
         self._models: dict[str, Model] = {}
-        self._lazy: list[LazyModel] = []
+        self._closing: list[LazyModel | OfflineUntilFound] = []
         self.default = names.choose(settings)
         self._check("models.default", self.default)
         for field, listed in (("fallback", settings.fallback), ("offered", settings.offered)):
@@ -181,21 +233,25 @@ class Catalog:
 
     async def close(self) -> None:
         """Close every provider's connections."""
-        for model in self._lazy:
+        for model in self._closing:
             await model.close()
 
     def _make(self, name: str) -> Model:
         provider, _ = names.split(name)
         if needed := names.missing(provider, self.settings):
             raise InvalidInput("model", f"{name} needs {needed}")
+        find = self._find if name == self.default else None
+        if provider == "offline" and find is not None:
+            until = OfflineUntilFound(self.settings, load=self._load, find=find)
+            self._closing.append(until)
+            return until
         if provider == "offline":
             # Lazy: the rules behind its sentences are for those who have no other model.
             from adapters.models.offline import OfflineModel
 
             return OfflineModel()
-        find = self._find if name == self.default else None
         model = LazyModel(name, self.settings, load=self._load, find=find)
-        self._lazy.append(model)
+        self._closing.append(model)
         return model
 
     def _check(self, field: str, name: str) -> None:

@@ -36,8 +36,8 @@ WHO: Final = (
 )
 HOW: Final = (
     "For a real model, set `OPENAI_API_KEY`, `ANTHROPIC_API_KEY`, `GEMINI_API_KEY` or "
-    "`OPENAI_BASE_URL`, or run Ollama on this machine, and start the gateway again; "
-    "`models.default` chooses one by name."
+    "`OPENAI_BASE_URL` and start the gateway again, or run Ollama on this machine, which I find "
+    "by myself; `models.default` chooses one by name."
 )
 _EXAMPLES: Final[tuple[tuple[str, str], ...]] = (
     ("list_dir", "list files"),

@@ -22,6 +22,7 @@ from pydantic_ai.messages import (
     PartStartEvent,
     TextPart,
     TextPartDelta,
+    ThinkingPart,
     ToolCallPart,
     ToolCallPartDelta,
 )
@@ -117,6 +118,7 @@ class ProviderModel:
         self._parameters = Once(to_parameters)
         self._form = KnownForm(lambda: asyncio.get_running_loop().time())
         self._thinks_first = thinks_first(name)
+        self._grows = not client.may_think_aloud
         self._origin = Origin(name, host_of(client.model.base_url))
 
     async def respond(
@@ -131,7 +133,8 @@ class ProviderModel:
         form = self._form.current
         refused: list[str] = []
         while True:
-            reading = _Reading(_limit(request), hold=self._thinks_first)
+            hold = self._thinks_first or not self._grows
+            reading = _Reading(_limit(request), hold=hold)
             try:
                 async for chunk in self._pieces(request, form, reading):
                     yield chunk
@@ -156,6 +159,8 @@ class ProviderModel:
         if refused and self._form.keep(form):
             log.warning("model_form", model=self._name, form=_differs(form), refused=refused)
         self._thinks_first = self._thinks_first or reading.closed_alone
+        # Whether it thinks aloud is seen from a whole text.
+        self._grows = self._grows or bool(reading.text)
         yield self._response(request, form, reading)
 
     def unfit(self, generation: Generation) -> Mapping[str, str]:
@@ -175,11 +180,13 @@ class ProviderModel:
                 async for event in stream:
                     yield reading.take(event)
                     if reading.full:
+                        reading.stopped = True
                         break
-                yield reading.finish()
             finally:
                 await stream.cancel()
             reading.whole = stream.get()
+            cut = reading.stopped or reading.whole.finish_reason == "length"
+            yield reading.finish(cut=cut and self._thinks_first)
 
     def _open(
         self, request: ModelRequest, form: Form
@@ -227,7 +234,7 @@ class ProviderModel:
         whole = reading.whole
         calls: tuple[ToolCall, ...] = ()
         finish: Finish | None = Finish("length")
-        if not reading.full:
+        if not (reading.stopped or reading.full):
             calls = to_calls(whole.parts, run_id=request.run_id, step=request.step)
             finish = finish_of(whole, calls=bool(calls))
         if finish is None:
@@ -263,7 +270,8 @@ class ProviderModel:
 
 
 class _Reading:
-    """The text of a response as it comes, up to a limit in characters; arguments count too."""
+    """The text of a response as it comes, up to a limit in characters; arguments count too.
+    `stopped` says that no more was read because of it."""
 
     def __init__(self, limit: int, *, hold: bool = False) -> None:
         self._limit = limit
@@ -271,6 +279,7 @@ class _Reading:
         self._half = ""
         self._tags = ThoughtFilter(hold=hold)
         self.length = 0
+        self.stopped = False
         self.whole = ProviderResponse([])
 
     @property
@@ -279,7 +288,7 @@ class _Reading:
 
     @property
     def full(self) -> bool:
-        return self.length >= self._limit
+        return self.length + self._tags.waiting >= self._limit
 
     @property
     def closed_alone(self) -> bool:
@@ -294,6 +303,8 @@ class _Reading:
                 text = content
             case PartDeltaEvent(delta=TextPartDelta(content_delta=content)):
                 text = content
+            case PartStartEvent(part=ThinkingPart()):
+                self._tags.release()
             case PartStartEvent(part=ToolCallPart(args=str(arguments))):
                 self.length += len(arguments)
             case PartDeltaEvent(delta=ToolCallPartDelta(args_delta=str(arguments))):
@@ -302,10 +313,10 @@ class _Reading:
                 return TextChunk("")
         return self._keep(self._tags.take(self._whole(text)))
 
-    def finish(self) -> TextChunk:
-        """The text that waited for more, as far as it fits."""
+    def finish(self, *, cut: bool = False) -> TextChunk:
+        """The text that waited for more, as far as it fits; `cut` is as in `ThoughtFilter`."""
         half, self._half = self._half, ""
-        first, last = self._tags.take(joined(half)), self._tags.finish()
+        first, last = self._tags.take(joined(half)), self._tags.finish(cut=cut)
         text = last.text if last.anew else first.text + last.text
         return self._keep(Shown(text, anew=first.anew or last.anew))
 

@@ -13,6 +13,7 @@ from typing import Final
 TAGS: Final = ("think", "thinking", "thought", "reasoning")
 _OPENING: Final = tuple(f"<{tag}>" for tag in TAGS)
 _CLOSING: Final = tuple(f"</{tag}>" for tag in TAGS)
+_LONGEST_TAG: Final = max(map(len, _CLOSING))
 _ALONE: Final = re.compile(rf"</(?:{'|'.join(TAGS)})>[ \t]*(?=\n|$)")
 _NAMED: Final = re.compile(r"(?:^|[-_/:.])(?:r1|qwq|thinking|reasoner|reasoning)(?![a-z\d])")
 
@@ -33,8 +34,9 @@ class Shown:
 class ThoughtFilter:
     """Lets a text through but for its thoughts.
 
-    With `hold` nothing is let through before the closing tag or the end: the model is known to
-    think first. `closed_alone` says that a closing tag came without an opening one.
+    With `hold` nothing is let through before the closing tag or the end, because the model thinks
+    first, or nobody knows whether it does. `closed_alone` says that a closing tag came without an
+    opening one.
     """
 
     def __init__(self, *, hold: bool = False) -> None:
@@ -44,7 +46,17 @@ class ThoughtFilter:
         self._thought = self._begun = self._let = self._leading = False
         self._line = ""
         self._code = False
+        self._searched = 0
         self.closed_alone = False
+
+    @property
+    def waiting(self) -> int:
+        """Characters that are held back."""
+        return len(self._waiting)
+
+    def release(self) -> None:
+        """Hold nothing back any more: thoughts came apart from the text."""
+        self._hold = False
 
     def take(self, text: str) -> Shown:
         """What may be shown now; what may be a tag waits for more."""
@@ -55,9 +67,11 @@ class ThoughtFilter:
                 return Shown("")
         return self._rest(last=False)
 
-    def finish(self) -> Shown:
-        """What waited and was no thought. Thoughts that never ended are none of the answer."""
-        if self._closing:
+    def finish(self, *, cut: bool = False) -> Shown:
+        """What waited and was no thought. Thoughts that never ended are none of the answer, nor is
+        the text of a model that thinks first where it was `cut` before a closing tag."""
+        if self._closing or (cut and self._hold and not self._let):
+            self._waiting = ""
             return Shown("")
         if not self._begun:
             waiting, self._waiting = self._waiting, ""
@@ -103,18 +117,23 @@ class ThoughtFilter:
         if self._hold and not last:
             return Shown("")
         end = len(self._waiting) if last else _end_before_tag(self._waiting)
-        text, self._waiting = self._waiting[:end], self._waiting[end:]
+        text, self._waiting, self._searched = self._waiting[:end], self._waiting[end:], 0
         self._pass(text)
         return Shown(text)
 
     def _lone(self, *, last: bool) -> str | None:
         """What stands behind a closing tag that ends a line outside of code, without the blank
         lines between; None where there is none, or where more of its line may come."""
-        for match in _ALONE.finditer(self._waiting):
+        for match in _ALONE.finditer(self._waiting, self._searched):
+            self._searched = match.start()
             if match.end() == len(self._waiting) and not last:
                 return None
             if not self._is_code(self._waiting[: match.start()]):
                 return self._waiting[match.end() :].lstrip()
+            self._searched = match.end()
+        # Held text is searched once; a tag may be cut apart, and blanks may follow it.
+        end = len(self._waiting.rstrip(" \t")) - _LONGEST_TAG
+        self._searched = max(self._searched, end)
         return None
 
     def _is_code(self, before: str) -> bool:

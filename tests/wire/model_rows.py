@@ -37,7 +37,8 @@ class Row:
     follow; before that each of `refuses` is looked at, for hello too. `reads` is what the person
     reads, where a star stands for any text, and `requests` how often the model is asked; None where
     several numbers are right. `before` long messages are written first, `long` makes the message
-    itself long, `picture` goes with it. `silent` servers say nothing within the timeout.
+    itself long, `picture` goes with it. `silent` servers say nothing within the timeout. A row that
+    is `first` is the first that a gateway hears of its model.
     """
 
     key: str
@@ -52,6 +53,7 @@ class Row:
     long: bool = False
     before: int = 0
     silent: bool = False
+    first: bool = False
 
     def fits(self, text: str) -> bool:
         """Whether this is what the person should read."""

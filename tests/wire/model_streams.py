@@ -205,9 +205,9 @@ THOUGHTS: Final = (
     Row(
         key="lone-closing-tag",
         server="thoughts without an opening tag, then a closing one",
-        # Words of its own: the first time, they are shown until the tag comes.
-        plays=(sse(words("She asks for the time.", "</think>", "\n\nIt is ", "noon."), stop()),),
+        plays=(sse(words(THOUGHT, "</think>", "\n\nIt is ", "noon."), stop()),),
         everywhere=True,
+        first=True,
     ),
     Row(
         key="explained-tag",

@@ -79,11 +79,12 @@ Script: TypeAlias = Callable[[Prompt], Answer | Raw]
 
 
 class ModelServer:
-    """Listens on a free port of the loopback interface. `prompts` are the requests that came, and
-    `played` the raw answers that were given."""
+    """Listens on a port of the loopback interface, a free one if none is given. `prompts` are the
+    requests that came, and `played` the raw answers that were given."""
 
-    def __init__(self) -> None:
+    def __init__(self, port: int = 0) -> None:
         self.url = ""
+        self._port = port
         self.prompts: list[Prompt] = []
         self.played: list[Playing] = []
         self.models: list[str] | None = None
@@ -107,7 +108,7 @@ class ModelServer:
         app.router.add_get("/v1/models", self._list)
         runner = web.AppRunner(app, shutdown_timeout=1.0, access_log=None)
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", self._port).start()
         host, port = runner.addresses[0][:2]
         self.url = f"http://{host}:{port}/v1"
         try:

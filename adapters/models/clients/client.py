@@ -22,7 +22,8 @@ NO_KEY: Final = "no-key"
 class Client:
     """A provider library's model, what gives its connections back, what each request carries.
     `unfit` is as `runtime.ports.model.Model.unfit`, and `effort` sets how hard the model thinks, in
-    the library's own terms. `shape` says what of a form the library is told."""
+    the library's own terms. `shape` says what of a form the library is told. `may_think_aloud` says
+    that the server may leave thoughts in the text, with or without an opening tag."""
 
     model: Model
     close: Callable[[], Awaitable[None]]
@@ -30,6 +31,7 @@ class Client:
     effort: Callable[[Effort], RequestSettings]
     request: RequestSettings = field(default_factory=RequestSettings)
     shape: Callable[[Form], RequestSettings] = lambda _: RequestSettings()
+    may_think_aloud: bool = False
 
     def settings(self, generation: Generation, form: Form = USUAL) -> RequestSettings:
         """How the model is to write, as the library is told."""

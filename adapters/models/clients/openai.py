@@ -254,7 +254,7 @@ def _texts(content: Iterable[Any]) -> list[str] | None:
 
 def _client(model: _Model, client: AsyncOpenAI, *, known: bool) -> Client:
     unfit = partial(_unfit, model, known=known)
-    return Client(model, client.close, unfit, _effort, shape=_shape)
+    return Client(model, client.close, unfit, _effort, shape=_shape, may_think_aloud=not known)
 
 
 def _shape(form: Form) -> RequestSettings:

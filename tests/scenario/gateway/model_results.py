@@ -120,19 +120,25 @@ async def played(path: Path, rows: Sequence[Row] = ROWS) -> AsyncIterator[Played
         plays = Rows(rows)
         town.model.plays = plays
         town.place.variables |= {"GATEHOUSE_MODELS__DEFAULT": "compatible:m"}
-        talks = [Talk(row, "slack", slack=_channel(town, row)) for row in rows]
+        talks = [Talk(row, "slack", slack=_channel(town, row)) for row in rows if not row.first]
         silent = [talk for talk in talks if talk.row.silent]
+        first = [Talk(row, "slack", slack=_channel(town, row)) for row in rows if row.first]
+        shown = dict[str, list[str]]()
         for name in "abc":
             town.place.workspace.joinpath("files").mkdir(parents=True, exist_ok=True)
             town.place.workspace.joinpath("files", name).write_text(f"the file {name}\n")
         count = 0
-        if silent:
+        if silent or first:
             town.configure(f"{ALLOWED}[models]\ntimeout_s = {SHORT_TIMEOUT_S}\n")
             async with town.serving() as here:
+                first += await _elsewhere(town, here, [row for row in rows if row.first])
+                count = await _round(town, here, first, "reads", count)
+                count = await _round(town, here, first, "hello", count)
                 count = await _round(town, here, silent, "reads", count)
+                shown["programs before"] = _told(here)
         town.configure(ALLOWED)
         async with town.serving() as here:
-            talks += await _elsewhere(town, here, rows)
+            talks += await _elsewhere(town, here, [row for row in rows if not row.first])
             for times in (1, 2):
                 early = [talk for talk in talks if talk.row.before >= times]
                 count = await _round(town, here, early, "before", count)
@@ -145,14 +151,19 @@ async def played(path: Path, rows: Sequence[Row] = ROWS) -> AsyncIterator[Played
                 those = [talk for talk in lasting if talk.row.key == key]
                 count = await _round(town, here, those, "reads", count)
                 count = await _round(town, here, those, "hello", count)
-            shown = {
+            shown |= {
                 "slack": [json.dumps(call.arguments) for call in town.slack.calls],
                 "telegram": [
                     json.dumps(call.arguments, default=str) for call in town.telegram.calls
                 ],
-                "programs": [json.dumps(one.data) for one in (*here.feed.events, *here.feed.live)],
+                "programs": _told(here),
             }
-            yield Played(_results(rows, talks, plays), shown, here.feed, town)
+            yield Played(_results(rows, [*first, *talks], plays), shown, here.feed, town)
+
+
+def _told(here: Serving) -> list[str]:
+    """All that programs were sent since the database was made, and live since this start."""
+    return [json.dumps(one.data) for one in (*here.feed.events, *here.feed.live)]
 
 
 def _channel(town: Town, row: Row) -> str:

@@ -69,7 +69,8 @@ async def test_an_open_chat_misses_nothing_over_a_restart(
 async def test_a_reply_arrives_piece_by_piece(place: Place, fail_after: FailAfter) -> None:
     async with fail_after(90), slow_model() as model:
         place.variables |= {
-            "GATEHOUSE_MODELS__DEFAULT": "compatible:slow",
+            "GATEHOUSE_MODELS__DEFAULT": "openai:slow",
+            "OPENAI_API_KEY": "sk-test-key",
             "OPENAI_BASE_URL": model.url,
         }
         async with gateway(place) as program, conversation(await program.url()) as talk:

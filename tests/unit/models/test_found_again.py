@@ -80,6 +80,44 @@ async def test_a_server_that_changes_its_model_is_asked_for_the_new_one() -> Non
     assert server.asked == ["compatible:old", "compatible:old", "compatible:new"]
 
 
+async def test_an_ollama_that_starts_later_answers_in_place_of_the_offline_model() -> None:
+    there: list[str] = []
+    looked: list[str] = []
+
+    async def find(settings: ModelSettings) -> ModelSettings:
+        looked.append("")
+        name = {"ollama_url": "http://127.0.0.1:1", "ollama_model": there[0]} if there else {}
+        return settings.model_copy(update=name)
+
+    server = Server()
+    server.model = "small"
+
+    def load(name: str, _: ModelSettings) -> Connected:
+        return Connected(server, name.replace("ollama", "compatible"))
+
+    catalog = Catalog(ModelSettings(), load=load, find=find)  # type: ignore[arg-type]  # a part
+    model = catalog.get(catalog.default)
+    _, response = await collect(model, request("hi"))
+    assert (response.model, model.context_tokens) == ("offline:offline", 128_000)
+    there.append("small")
+    for _ in range(2):
+        _, response = await collect(model, request("hi"))
+        assert (response.text, server.asked[-1]) == ("fine", "compatible:small")
+    assert model.context_tokens is None
+    assert len(looked) == 2, "what is known is not asked for"
+    await catalog.close()
+
+
+async def test_the_offline_model_by_name_looks_for_nothing() -> None:
+    async def find(_: ModelSettings) -> ModelSettings:
+        raise AssertionError("nobody is asked")
+
+    named = ModelSettings(default="offline:offline")
+    catalog = Catalog(named, find=find)
+    _, response = await collect(catalog.get(catalog.default), request("hi"))
+    assert response.model == "offline:offline"
+
+
 async def test_a_model_that_was_named_is_no_other_one() -> None:
     server = Server()
     server.model = "new"

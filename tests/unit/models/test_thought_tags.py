@@ -54,6 +54,7 @@ def test_where_the_pieces_are_cut_changes_nothing(case: tuple[str, str], cuts: l
     places = sorted({0, len(text), *(min(cut, len(text)) for cut in cuts)})
     pieces = [text[a:b] for a, b in pairwise(places)]
     assert shown(pieces) == answer
+    assert shown(pieces, hold=True) == answer
 
 
 def test_what_is_no_tag_is_not_held_back() -> None:
@@ -71,6 +72,24 @@ def test_a_model_that_is_known_to_think_first_shows_nothing_of_it() -> None:
     pieces = ["She wants", " the date.", "</think>", "\n\nIt is", " Tuesday."]
     assert [tags.take(piece).text for piece in pieces] == ["", "", "", "It is", " Tuesday."]
     assert tags.closed_alone
+
+
+def test_thoughts_that_were_cut_are_no_answer_of_a_model_that_thinks_first() -> None:
+    tags = ThoughtFilter(hold=True)
+    assert tags.take("She wants the date").text == ""
+    assert tags.waiting == len("She wants the date")
+    assert tags.finish(cut=True).text == ""
+    tags = ThoughtFilter(hold=True)
+    tags.take("Hm.\n</think>\nIt is")
+    assert tags.take(" Tues").text == " Tues"
+    assert tags.finish(cut=True).text == ""
+    assert tags.waiting == 0
+
+
+def test_nothing_is_held_behind_thoughts_that_came_apart() -> None:
+    tags = ThoughtFilter(hold=True)
+    tags.release()
+    assert tags.take("It is").text == "It is"
 
 
 def test_what_was_shown_of_thoughts_is_taken_back() -> None:

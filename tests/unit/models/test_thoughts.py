@@ -181,3 +181,56 @@ async def test_a_refusal_that_is_about_something_else_leaves_them() -> None:
             model_at(server.url, "compatible") as model,
         ):
             await collect(model, request("hi"))
+
+
+ALOUD = ("She wants", " the date.", "\n</think>\n", "It is", " Tuesday.")
+
+
+def spoken(*pieces: str, end: str = "stop") -> bytes:
+    """A stream of text."""
+    return SSE + b"".join(map(openai_chunk, pieces)) + openai_chunk("", end) + DONE
+
+
+async def test_thoughts_without_an_opening_tag_are_shown_at_no_time() -> None:
+    async with answering(spoken(*ALOUD)) as server, model_at(server.url, "compatible") as model:
+        for _ in range(2):
+            chunks, response = await collect(model, request("what day is it?"))
+            assert "".join(chunks) == response.text == "It is Tuesday."
+
+
+async def test_a_server_whose_thoughts_come_apart_grows_from_its_first_answer() -> None:
+    stream = SSE + event({"reasoning_content": "Hm."})
+    stream += b"".join(map(openai_chunk, ("It is", " Tuesday."))) + openai_chunk("", "stop") + DONE
+    async with answering(stream) as server, model_at(server.url, "compatible") as model:
+        chunks, _ = await collect(model, request("what day is it?"))
+    assert [chunk for chunk in chunks if chunk] == ["It is", " Tuesday."]
+
+
+async def test_a_server_that_answered_without_thoughts_grows_from_then_on() -> None:
+    seen: list[list[str]] = []
+    async with (
+        answering(spoken("It is", " Tuesday.")) as server,
+        model_at(server.url, "compatible") as model,
+    ):
+        for _ in range(2):
+            chunks, _ = await collect(model, request("what day is it?"))
+            seen.append([chunk for chunk in chunks if chunk])
+    assert seen == [["It is Tuesday."], ["It is", " Tuesday."]]
+
+
+async def test_a_cut_answer_of_a_model_that_thinks_first_is_no_answer() -> None:
+    streams = iter([spoken(*ALOUD), spoken("She wants", " the date", end="length")])
+    async with (
+        answering(lambda _: next(streams)) as server,
+        model_at(server.url, "compatible") as model,
+    ):
+        await collect(model, request("what day is it?"))
+        chunks, response = await collect(model, request("what day is it?"))
+    assert ("".join(chunks), response.text, response.finish_reason) == ("", "", "length")
+
+
+async def test_held_text_counts_for_the_bound() -> None:
+    stream = SSE + openai_chunk("x" * 1000) * 200
+    async with answering(stream, hold=True) as server, model_at(server.url, "compatible") as model:
+        _, response = await collect(model, request("go on"))
+    assert (len(response.text), response.finish_reason) == (1000 * 16, "length")
