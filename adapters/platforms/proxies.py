@@ -2,13 +2,13 @@
 
 ``HTTPS_PROXY``, ``HTTP_PROXY`` and, for what these leave open, ``ALL_PROXY``; ``NO_PROXY`` names
 the hosts that are asked without one. The libraries of the model providers read these variables in
-the same way; aiohttp and Slack's library would each leave out a part. The variables are read by
-the standard library, in which a small name goes before a capital one.
+the same way; aiohttp, Slack's library and the standard library would each leave out a part. The
+last one reads the variables; in it a small name goes before a capital one.
 """
 
 from typing import Final
 from urllib.parse import urlsplit
-from urllib.request import getproxies_environment, proxy_bypass_environment
+from urllib.request import getproxies_environment
 
 _KINDS: Final = {"ws": "http", "wss": "https"}
 _READ: Final = ("https", "http", "all")
@@ -30,12 +30,12 @@ def proxy_for(url: str) -> str | None:
 
 
 def _is_excepted(host: str, port: int, entry: str) -> bool:
-    """Whether an entry of ``NO_PROXY`` names a host in small letters, or one above it; an entry
+    """Whether an entry of ``NO_PROXY`` names a host, in small letters, or one above it; an entry
     that begins with a dot names the hosts below it alone."""
-    if host == entry.lower().removeprefix("."):
-        return not entry.startswith(".")
+    named = entry.lower()
+    below = f".{named.removeprefix('.')}"
     names = (host, f"{host}:{port}")
-    return any(proxy_bypass_environment(name, {"no": entry}) for name in names)
+    return bool(named) and (named in names or any(name.endswith(below) for name in names))
 
 
 def proxy_problems() -> tuple[str, ...]:
