@@ -218,6 +218,12 @@ async def test_a_whole_completion_is_an_answer(as_event: bool) -> None:
     assert response.usage.input_tokens == 9
 
 
+async def test_calls_of_a_whole_completion_are_told_apart_without_ids_and_arguments() -> None:
+    calls = [{"function": {"name": "list_dir", "arguments": None}} for _ in "12"]
+    response = await answer(json.dumps(completion({"tool_calls": calls})).encode(), head=JSON)
+    assert [(one.name, one.arguments) for one in response.tool_calls] == [("list_dir", "{}")] * 2
+
+
 async def test_a_stream_that_calls_itself_json_is_a_stream() -> None:
     assert (await answer(said("It is noon.") + DONE, head=JSON)).text == "It is noon."
 

@@ -121,6 +121,29 @@ async def test_details_go_back_as_they_came_whole() -> None:
     ]
 
 
+async def test_a_field_of_the_message_goes_back_as_it_came() -> None:
+    """Gemini's compatible address signs the whole message where it calls nothing alone."""
+
+    def answer(body: Body) -> bytes:
+        return thinking({"extra_content": SIGNED}) if len(body["messages"]) == 2 else FINE
+
+    async with answering(answer) as server, model_at(server.url, "compatible") as model:
+        _, first = await collect(model, request("what day is it?"))
+        await collect(model, behind(first))
+    assert assistant(server.bodies[1])["extra_content"] == SIGNED
+
+
+async def test_another_model_of_the_same_server_gets_none() -> None:
+    stream = thinking({"reasoning_content": "Hm."})
+    async with answering(lambda body: stream if len(body["messages"]) == 2 else FINE) as server:
+        async with model_at(server.url, "compatible") as model:
+            _, first = await collect(model, request("what day is it?"))
+        catalog = Catalog(settings(server.url))
+        await collect(catalog.get("compatible:else"), behind(first))
+        await catalog.close()
+    assert "Hm." not in json.dumps(server.bodies[1])
+
+
 async def test_a_server_that_takes_no_thoughts_is_asked_without() -> None:
     def answer(body: Body) -> bytes:
         if len(body["messages"]) == 2:
