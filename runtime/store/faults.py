@@ -56,6 +56,8 @@ _CLOSED: Final = "This Connection is closed"
 one of an engine by several statements."""
 _JARGON: Final = ("cannot switch to state", "unexpected connection_lost() call", _CLOSED)
 """How the drivers say that a line broke, where nobody else would understand it."""
+_NO_SUCH_SERVER: Final = "None of the hosts match the target attribute"
+"""What asyncpg says where each server that is named is of another kind."""
 _PG_SAID: Final = {
     **dict.fromkeys(RETRIED, "refused the unit again and again"),
     READ_ONLY: "takes no writes, it is read-only",
@@ -146,6 +148,12 @@ def postgres_fault(error: BaseException, server: str) -> BaseException:
     state = sqlstate(error)
     detail = str(error.orig) if isinstance(error, DBAPIError) else str(error)
     if state is None:
+        if _NO_SUCH_SERVER in detail:
+            # In a failover there may be none that takes writes for a while.
+            return StoreAway(
+                f"{server} is not a server of the kind that target_session_attrs asks for.",
+                hint="Name the server that takes writes in database.url.",
+            )
         if not connection_lost(error):
             return error
         if any(words in detail for words in _JARGON):

@@ -1,13 +1,15 @@
 """Addresses as hosters hand them out, on a real server (MDL-8)."""
 
+from typing import NoReturn
+
 import asyncpg
 import pytest
-from sqlalchemy import Connection, text
+from sqlalchemy import Connection, make_url, text
 
 from adapters.system.clock import SystemClock
 from runtime.bus.postgres import driver_url
 from runtime.domain.errors import InvalidInput
-from runtime.store import open_database
+from runtime.store import StoreUnavailable, open_database, postgres
 
 pytestmark = pytest.mark.requirement("MDL-8")
 
@@ -43,6 +45,28 @@ async def test_its_parameters_reach_the_server(database_url: str, scheme: str) -
     await connection.close()
 
 
+async def test_a_server_of_the_wrong_kind_is_not_used(database_url: str) -> None:
+    """A parameter that the driver follows: this server takes writes, so it is no standby."""
+    database = open_database(f"{database_url}?target_session_attrs=standby", clock=SystemClock())
+    with pytest.raises(StoreUnavailable, match="target_session_attrs"):
+        await database.start()
+    await database.close()
+
+
+def test_its_time_to_connect_is_the_drivers(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[dict[str, object]] = []
+
+    def noted(*_: object, connect_args: dict[str, object], **__: object) -> NoReturn:
+        given.append(connect_args)
+        raise LookupError
+
+    monkeypatch.setattr(postgres, "create_async_engine", noted)
+    for query in ("?connect_timeout=9", ""):
+        with pytest.raises(LookupError):
+            postgres.postgres_engine(make_url(f"postgresql+asyncpg://db/gate{query}"), size=1)
+    assert [one["timeout"] for one in given] == [9.0, 10.0]
+
+
 async def test_a_place_that_is_named_twice_is_asked_in_turn(database_url: str) -> None:
     before, at, rest = database_url.partition("://")[2].rpartition("@")
     server, slash, name = rest.partition("/")
@@ -54,6 +78,10 @@ async def test_a_place_that_is_named_twice_is_asked_in_turn(database_url: str) -
         assert (await database.read(shown))[0] == "gatehouse"
     finally:
         await database.close()
+    nowhere = open_database(url.partition("&")[0], clock=SystemClock())
+    with pytest.raises(StoreUnavailable):
+        await nowhere.start()
+    await nowhere.close()
 
 
 @pytest.mark.parametrize(

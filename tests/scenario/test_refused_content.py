@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 from sqlalchemy import select
+from structlog.testing import capture_logs
 
 from runtime.domain.errors import ModelError, ModelRejected, ModelRetry
 from runtime.domain.transcript import (
@@ -14,7 +15,7 @@ from runtime.domain.transcript import (
     UserMessage,
 )
 from runtime.ports.model import ModelRequest
-from runtime.sessions.tables import messages
+from runtime.sessions.tables import lanes, messages
 from runtime.sessions.transcripts import line_of
 from runtime.store import Connection
 from tests.fakes.model import Said, ScriptedModel
@@ -172,6 +173,8 @@ async def test_the_size_that_is_set_bounds_the_prompt(worlds: Worlds) -> None:
         for number in range(1, 6):
             await world.says(f"{number} " + "x" * 8_000)
             await world.sees(number)
+        seen = await world.database.read(lambda conn: conn.scalar(select(lanes.c.window_from)))
+    assert (seen or 0) > 1, "the window of later turns begins behind what does not fit"
     for request in model.requests:
         assert sum(len(str(one)) for one in request.messages) < 8_000 * 4
         assert request.max_output_tokens <= 2_000
@@ -207,10 +210,13 @@ async def test_what_was_tried_in_vain_says_what_happened(
     worlds: Worlds, error: ModelRetry, words: str
 ) -> None:
     model = ScriptedModel(lambda _: replace(error))
-    async with worlds(model) as world:
-        await world.says("hi")
-        (text,) = await world.sees(1)
+    with capture_logs() as logs:
+        async with worlds(model) as world:
+            await world.says("hi")
+            (text,) = await world.sees(1)
     assert words in text
+    (failed,) = [one for one in logs if one["event"] == "run_failed"]
+    assert failed["cause"] == error.cause
 
 
 @pytest.mark.requirement("MDL-3")

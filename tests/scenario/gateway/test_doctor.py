@@ -22,7 +22,9 @@ from tests.scenario.gateway.disks import disk
 from tests.scenario.gateway.town import Town, installed
 from tests.scenario.process.conftest import place
 from tests.scenario.process.program import Place, command
+from tests.wire.model_rows import messages_of
 from tests.wire.openai import Answer, says
+from tests.wire.raw_answers import Raw, page, refusal
 from tests.wire.slack import ANNA, SlackServer
 
 __all__ = ["place"]
@@ -125,6 +127,37 @@ async def test_the_view_of_slack_is_said_by_what_the_running_gateway_heard(
     assert after["slack view"]["state"] == state
     assert f"has Slack's {view} view, as its events show" in after["slack view"]["found"]
     assert "cannot be undone" in after["slack view"]["found"]
+
+
+@pytest.mark.requirement("OPS-5", "MDL-6")
+@pytest.mark.parametrize(
+    ("raw", "fix"),
+    [
+        (page("<h1>Welcome</h1>"), "OPENAI_BASE_URL ends in /v1"),
+        (refusal("no such model", 404, code="model_not_found"), "Name a model"),
+        (refusal("insufficient balance", 402), "Add credit"),
+        (refusal("bad key", 401), "Check the key."),
+    ],
+)
+async def test_why_a_model_does_not_answer_is_said_with_what_to_do(
+    town: Town, raw: Raw, fix: str, fail_after: FailAfter
+) -> None:
+    town.model.plays = lambda prompt: raw
+    async with fail_after(60):
+        _, checks = await doctor(town.place)
+    assert checks["model"]["state"] == "fail"
+    assert fix in checks["model"]["fix"]
+
+
+@pytest.mark.requirement("MDL-7")
+async def test_the_model_is_asked_as_a_turn_asks_it(town: Town, fail_after: FailAfter) -> None:
+    town.model.plays = lambda prompt: says("OK")
+    async with fail_after(60):
+        await doctor(town.place)
+    (prompt,) = town.model.prompts
+    assert prompt.body["stream"] is True
+    assert prompt.body["tools"]
+    assert [message["role"] for message in messages_of(prompt)] == ["system", "user"]
 
 
 @pytest.mark.requirement("OPS-5")

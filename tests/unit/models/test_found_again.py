@@ -23,6 +23,7 @@ class Server:
     def __init__(self) -> None:
         self.model = ""
         self.size: int | None = None
+        self.takes_any_name = False
         self.looked = 0
         self.asked: list[str] = []
 
@@ -45,7 +46,8 @@ class Connected:
         self._server.asked.append(self._name)
         if not self._server.model:
             raise ModelRetry("refused")
-        if self._name != f"compatible:{self._server.model}":
+        known = self._server.takes_any_name or self._name == f"compatible:{self._server.model}"
+        if not known:
             raise ModelRejected("404", "It is not known.", cause="unknown_model")
         yield ModelResponse("fine", (), Usage(), self._name)
 
@@ -65,6 +67,15 @@ async def test_a_server_that_starts_later_is_found_with_its_model() -> None:
     looked = server.looked
     await collect(model, request("hi"))
     assert server.looked == looked, "what is known is not asked for"
+
+
+async def test_a_server_that_takes_any_name_is_asked_by_the_one_that_it_lists() -> None:
+    server = Server()
+    server.model, server.size, server.takes_any_name = "late", 4_096, True
+    catalog = Catalog(SERVER, load=server.load, find=server.find)  # type: ignore[arg-type]  # a part
+    model = catalog.get(catalog.default)
+    _, response = await collect(model, request("hi"))
+    assert (response.model, model.context_tokens) == ("compatible:late", 4_096)
 
 
 async def test_a_server_that_changes_its_model_is_asked_for_the_new_one() -> None:
