@@ -53,7 +53,7 @@ async def test_what_a_sender_has_open_is_data_before_their_words(worlds: Worlds)
         await world.sees(1)
         await sends(world, text="else", thread_id="t2")
         await world.sees(2)
-        query = "SELECT tainted FROM runs ORDER BY created_at, id"
+        query = "SELECT tainted FROM runs ORDER BY id"
         rows = await world.database.read(lambda conn: conn.exec_driver_sql(query).all())
     assert [bool(tainted) for (tainted,) in rows] == [True, False], "who has read it is known"
     first, second = model.requests
